@@ -223,6 +223,17 @@ def test_titles_are_short_and_words_are_kind(chapter: notebooks.Chapter) -> None
     assert not re.findall(r"\b(simply|obviously|trivially|clearly)\b", text, re.IGNORECASE)
 
 
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=by_name)
+def test_numbers_in_the_prose_come_from_a_cell(chapter: notebooks.Chapter) -> None:
+    """Those of three digits and more; shorter ones are too common to trace."""
+    shown = "".join(
+        cell.source + "".join(str(output.get("text", "")) for output in cell.outputs)
+        for cell in cells(chapter)
+    )
+    for number in re.findall(r"(?<![\w.])\d*\.\d{3,}", prose(chapter)):
+        assert number in shown, f"{number} is in the prose, and no cell prints it"
+
+
 @pytest.mark.parametrize("chapter", TAUGHT, ids=by_name)
 def test_every_wrong_formula_is_run_and_rejected_below_it(chapter: notebooks.Chapter) -> None:
     """A cell after the wrong formula asserts that it differs from the right one."""

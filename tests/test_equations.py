@@ -172,6 +172,20 @@ def test_one_units_chain_equals_autograd(seed: int, steps: int, check: Check) ->
     check(torch.stack(factors).prod(), want, route="autograd")
 
 
+@pytest.mark.equation("eq-weight-gradient")
+@given(seed=seeds, steps=st.integers(1, 30))
+def test_a_weights_gradient_is_a_sum_of_pushes(seed: int, steps: int, check: Check) -> None:
+    w, *x = randn(seed, steps + 1)
+    weight = w.clone().requires_grad_()
+    h, pushes = torch.zeros((), dtype=torch.float64), []
+    for x_t in x:
+        slope = TANH.derivative((weight * h + x_t).detach())
+        pushes = [push * w * slope for push in pushes] + [slope * h.detach()]
+        h = torch.tanh(weight * h + x_t)
+    (want,) = torch.autograd.grad(h, weight)
+    check(torch.stack(pushes).sum(), want, route="autograd", atol=1e-14)
+
+
 def random_sentences(seed: int, V: int, T: int) -> Tensor:
     """A distribution over all V^T sentences of T words, none of them independent."""
     table = randn(seed, *[V] * T).exp()

@@ -1,5 +1,6 @@
 """One-step Jacobians: index order, batches, and the published slip."""
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -28,6 +29,11 @@ def test_the_first_axis_is_the_input_and_the_second_the_output() -> None:
     assert step_jacobian(W_h, slopes).tolist() == [[10.0, 300.0], [20.0, 400.0]]
     # Times the input's slope, when the state is taken before the nonlinearity.
     assert preactivation_jacobian(W_h, slopes).tolist() == [[10.0, 30.0], [200.0, 400.0]]
+
+
+def test_a_wrong_shape_is_named_in_tests() -> None:
+    with pytest.raises(jaxtyping.TypeCheckError, match="slopes"):
+        step_jacobian(torch.eye(3), torch.ones(4))
 
 
 def test_gradients_flow_through_the_jacobian() -> None:

@@ -1,6 +1,9 @@
 """The project's own files agree: settings, lock, conda's environment, README."""
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -91,6 +94,21 @@ def test_the_readme_names_every_make_target_and_no_other() -> None:
     assert helped == set(phony.split())
     assert set(re.findall(r"`make (\w+)`", README)) <= set(phony.split())
     assert {"book", "test"} <= set(re.findall(r"\bmake (\w+)\b", README))
+
+
+def test_the_oldest_path_is_another_path_of_torchs_kernels() -> None:
+    """A misspelt variable would make the second comparison a copy of the first."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^OLDEST := (.+)$", makefile, flags=re.MULTILINE)
+    code = "import torch; print(torch.backends.cpu.get_cpu_capability())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | dict(pair.split("=") for pair in line.split()),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() in ("DEFAULT", "NO AVX")
 
 
 def tree_paths() -> list[str]:
