@@ -12,7 +12,7 @@ import pytest
 import torch
 from checking import ROOT
 from labels import scan
-from ledger import PAGE, table, with_table
+from ledger import PAGE, tables, with_table
 from wrong_answers import SEARCH, WRONG
 
 CHAPTERS = notebooks.chapters(ROOT)
@@ -48,7 +48,7 @@ def test_every_notebook_is_what_its_text_says() -> None:
 
 def test_the_appendix_lists_the_ledger() -> None:
     page = (ROOT / PAGE).read_text(encoding="utf-8")
-    assert page == with_table(page, table(ROOT)), "type: make ledger"
+    assert page == with_table(page, tables(ROOT)), "type: make ledger"
 
 
 # --------------------------------------------------------------------- exercises
@@ -66,8 +66,10 @@ class Exercise:
     def is_open(self) -> bool:
         return self.label in SEARCH
 
-    def run(self, kind: str) -> None:
-        exec(self.sources[kind], self.names)
+    def run(self, *kinds: str) -> None:
+        for kind in kinds:
+            if kind in self.sources:
+                exec(self.sources[kind], self.names)
 
     def one(self, prefix: str, suffix: str = "") -> Any:
         """The function that a cell defines, by the pattern of its name."""
@@ -100,8 +102,7 @@ def test_untouched_stubs_say_what_to_do_and_run_all_goes_on(
     exercises: dict[str, Exercise], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for exercise in exercises.values():
-        exercise.run("stub")
-        exercise.run("check")  # its last line attempts the stub
+        exercise.run("stub", "check")  # the check's last line attempts the stub
         assert capsys.readouterr().out == "not attempted\n"
         with pytest.raises(NotImplementedError, match=r"\w{3}"):
             exercise.one("check_")(exercise.one(""))
@@ -110,9 +111,8 @@ def test_untouched_stubs_say_what_to_do_and_run_all_goes_on(
 def test_solutions_pass(exercises: dict[str, Exercise]) -> None:
     for exercise in exercises.values():
         assert ("solution" in exercise.sources) != exercise.is_open, exercise.label
-        exercise.run("check")
+        exercise.run("stub", "check", "solution")
         if not exercise.is_open:
-            exercise.run("solution")
             assert exercise.one("check_")(exercise.one("", "_solution")) is None
 
 
@@ -121,9 +121,7 @@ def test_wrong_answers_fail_also_after_the_solution_has_run(
 ) -> None:
     for label, exercise in exercises.items():
         assert len(WRONG[label]) >= (3 if exercise.is_open else 1)
-        for before in ("stub", "check", "solution"):
-            if before in exercise.sources:
-                exercise.run(before)
+        exercise.run("stub", "check", "solution")
         for answer in WRONG[label]:
             with pytest.raises(AssertionError, match=r"\w"):
                 exercise.one("check_")(answer)
@@ -133,7 +131,7 @@ def test_an_open_exercise_can_be_solved(exercises: dict[str, Exercise]) -> None:
     for label, exercise in exercises.items():
         if not exercise.is_open:
             continue
-        exercise.run("check")
+        exercise.run("stub", "check")
         check, passed = exercise.one("check_"), 0
         for answer in itertools.islice(SEARCH[label](), 20_000):
             try:

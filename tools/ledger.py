@@ -7,42 +7,47 @@ import json
 import sys
 from pathlib import Path
 
+import yaml
 from labels import scan
+from notebooks import toc_files
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = Path("book/text/appendix/what_is_checked.md")
 BEGIN, END = "% ledger: begin", "% ledger: end"
-HEADER = "| equation | page | by | cases | allowed | found |\n|---|---|---|---|---|---|\n"
+HEADER = "| equation | by | cases | allowed | found |\n|---|---|---|---|---|\n"
 
 
 def equations_in_text(root: Path) -> dict[str, str]:
-    """Every `eq-` label of the book, in the order of its files, with its chapter."""
-    texts = root / "book/text"
+    """Every `eq-` label of the book with its chapter, as a reader meets them."""
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     return {
-        equation.label: path.relative_to(texts).with_suffix("").as_posix()
-        for path in sorted(texts.rglob("*.md"))
-        for equation in scan(path.read_text(encoding="utf-8-sig")).equations
+        equation.label: chapter
+        for chapter in toc_files(toc)
+        for equation in scan(text_of(root, chapter)).equations
         if equation.label and equation.label.startswith("eq-")
     }
 
 
-def table(root: Path) -> str:
-    """The ledger as a Markdown table, one row for each route of each equation."""
+def text_of(root: Path, chapter: str) -> str:
+    return (root / "book/text" / f"{chapter}.md").read_text(encoding="utf-8-sig")
+
+
+def tables(root: Path) -> str:
+    """The ledger in Markdown: a table for each chapter, a row for each route."""
     ledger = json.loads((root / "book/checked.json").read_text(encoding="utf-8"))
-    rows = []
+    parts: dict[str, str] = {}
     for label, chapter in equations_in_text(root).items():
         for route, entry in ledger.get(label, {}).items():
-            found = entry["largest_error"]
-            rows.append(
-                f"| {{eq}}`{label}` {label.removeprefix('eq-').replace('-', ' ')} "
-                f"| {{doc}}`/{chapter}` | {route} | {entry['cases']} "
-                f"| {entry['rtol']:.0e} | {f'{found:.0e}' if found else '0'} |"
-            )
-    return HEADER + "\n".join(rows) + "\n"
+            name = label.removeprefix("eq-").replace("-", " ")
+            found = f"{entry['largest_error']:.0e}" if entry["largest_error"] else "0"
+            row = f"| {{eq}}`{label}` {name} | {route} | {entry['cases']} "
+            row += f"| {entry['rtol']:.0e} | {found} |\n"
+            parts[chapter] = parts.get(chapter, HEADER) + row
+    return "\n".join(f"In {{doc}}`/{name}`:\n\n{rows}" for name, rows in parts.items())
 
 
 def with_table(page: str, new: str) -> str:
-    """The page with what stands between its two marks replaced."""
+    """The page, with what stands between its two marks replaced."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -54,7 +59,7 @@ def with_table(page: str, new: str) -> str:
 def main() -> int:
     path = ROOT / PAGE
     path.write_text(
-        with_table(path.read_text(encoding="utf-8"), table(ROOT)),
+        with_table(path.read_text(encoding="utf-8"), tables(ROOT)),
         encoding="utf-8",
         newline="\n",
     )
