@@ -22,7 +22,8 @@ export OPENBLAS_NUM_THREADS := 1
 export PYTHONUTF8 := 1
 export PYTHONHASHSEED := 0
 # A reader's own Jupyter, IPython and matplotlib settings stay out of the book.
-QUIET := IPYTHONDIR=_build/ipython MPLCONFIGDIR=_build/matplotlib JUPYTER_PREFER_ENV_PATH=1
+QUIET := IPYTHONDIR="$(CURDIR)/_build/ipython" MPLCONFIGDIR="$(CURDIR)/_build/matplotlib" \
+         JUPYTER_PREFER_ENV_PATH=1
 # The oldest path that torch's kernels have: numbers that hold there hold anywhere.
 OLDEST := ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE ONEDNN_MAX_CPU_ISA=SSE41
 
@@ -44,7 +45,8 @@ help:
 	@echo "make book       build the site into $(SITE); runs no chapter"
 	@echo "make test       every equation, every exercise, every output, on two kernel paths"
 	@echo "make check      the static checks: style, types, imports, stale pages (under a minute)"
-	@echo "make notebooks  run the chapters whose code changed (text -> book/notebooks)"
+	@echo "make notebooks  run the chapters whose code changed (text -> book/notebooks);"
+	@echo "                CHAPTER=name runs that one, whatever changed"
 	@echo "make ledger     measure every equation's error again (book/checked.json)"
 	@echo "make lab        open the chapters in Jupyter Lab"
 	@echo "make serve      show the built site on http://localhost:8000"
@@ -72,9 +74,11 @@ $(READY):
 book: $(READY)
 	@$(PY) tools/notebooks.py check
 	@rm -rf $(SITE)
-	@$(PY) -W ignore -c "from jupyter_book.cli.main import main; main()" build $(PAGES) --config "$(CURDIR)/_config.yml" \
-	  --toc "$(CURDIR)/_toc.yml" --path-output . -W -n --keep-going --quiet
-	@test -f $(SITE)/index.html
+	@mkdir -p _build
+	@$(PY) -W ignore -c "from jupyter_book.cli.main import main; main()" build $(PAGES) \
+	  --config "$(CURDIR)/_config.yml" --toc "$(CURDIR)/_toc.yml" --path-output . \
+	  -W -n --keep-going --quiet > _build/book.log 2>&1 && test -f $(SITE)/index.html \
+	  || { cat _build/book.log; exit 1; }
 	@echo "The site is in $(SITE): open $(SITE)/index.html, or type: make serve"
 
 # Three runs, and their sum as the last line.  All of them run, even if one fails.
@@ -91,19 +95,22 @@ test: $(READY)
 	exit $$failed
 
 check: $(READY)
+	@mkdir -p _build
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
+	@$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()" \
+	  > _build/imports.log 2>&1 || { cat _build/imports.log; exit 1; }
 	$(PY) tools/notebooks.py check
 
 notebooks: $(READY)
-	@$(QUIET) $(PY) tools/notebooks.py run
+	@$(QUIET) $(PY) tools/notebooks.py run $(if $(CHAPTER),$(CHAPTER) --force)
 
 ledger: $(READY)
 	@$(PYTEST) tests/test_equations.py -q -n $(JOBS) --ledger book/checked.json
 	@$(PY) tools/ledger.py
 	@$(QUIET) $(PY) tools/notebooks.py run what_is_checked
+	@echo "Commit book/checked.json and the page what_is_checked with your change."
 
 lab: $(READY)
 	$(PY) -m jupyterlab $(PAGES)
@@ -117,5 +124,7 @@ bench: $(READY)
 	@$(PY) benchmarks/bench.py
 
 clean:
-	rm -rf $(VENV) _build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) _build build .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	  .import_linter_cache *.egg-info
+	find book -name .ipynb_checkpoints -prune -exec rm -rf {} +
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -105,7 +105,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
             (
                 "What to do next",
                 "If the page should not have changed, mend the code or the text.\n"
-                f"If it should: python tools/notebooks.py run {name} --force\n"
+                f"If it should: make notebooks CHAPTER={name}\n"
                 "Then look at the change: git diff book/notebooks",
             )
         )

@@ -110,7 +110,10 @@ def test_untouched_stubs_say_what_to_do_and_run_all_goes_on(
 
 def test_solutions_pass(exercises: dict[str, Exercise]) -> None:
     for exercise in exercises.values():
-        assert ("solution" in exercise.sources) != exercise.is_open, exercise.label
+        assert ("solution" in exercise.sources) != exercise.is_open, (
+            f"{exercise.label} needs a solution cell, or, if it is open, a place in SEARCH "
+            "of tests/wrong_answers.py"
+        )
         exercise.run("stub", "check", "solution")
         if not exercise.is_open:
             assert exercise.one("check_")(exercise.one("", "_solution")) is None
@@ -120,7 +123,8 @@ def test_wrong_answers_fail_also_after_the_solution_has_run(
     exercises: dict[str, Exercise],
 ) -> None:
     for label, exercise in exercises.items():
-        assert len(WRONG[label]) >= (3 if exercise.is_open else 1)
+        assert label in WRONG, f"tests/wrong_answers.py has no wrong answer to {label}"
+        assert len(WRONG[label]) >= (3 if exercise.is_open else 1), label
         exercise.run("stub", "check", "solution")
         for answer in WRONG[label]:
             with pytest.raises(AssertionError, match=r"\w"):
@@ -148,7 +152,8 @@ def test_exercises_say_kind_level_minutes_and_aim(chapter: notebooks.Chapter) ->
     text = read(chapter)
     labels = EXERCISE.findall(text)
     facts = [match["open"] for match in FACTS.finditer(text)]
-    assert len(labels) == len(facts) >= 3
+    assert len(labels) == len(facts), "each needs its line, *By code, level 2, 15 minutes. ...*"
+    assert len(labels) >= 3, f"{chapter.name} has {len(labels)} exercises, and needs 3"
     assert [bool(f) for f in facts] == [label in SEARCH for label in labels]
     assert any(facts), "at least one open exercise a chapter"
     in_cells = {
@@ -181,9 +186,10 @@ def word_count(chapter: notebooks.Chapter) -> int:
 
 @pytest.mark.parametrize("chapter", FULL, ids=by_name)
 def test_a_chapter_is_1200_to_1900_words_and_12_to_22_cells(chapter: notebooks.Chapter) -> None:
-    assert 1200 <= word_count(chapter) <= 1900
+    words = word_count(chapter)
+    assert 1200 <= words <= 1900, f"{chapter.name} has {words} words, exercises aside"
     own = [cell for cell in cells(chapter) if "exercise" not in cell.metadata]
-    assert 12 <= len(own) <= 22
+    assert 12 <= len(own) <= 22, f"{chapter.name} has {len(own)} code cells, exercises aside"
 
 
 def test_the_first_page_is_at_most_900_words() -> None:

@@ -267,8 +267,10 @@ def test_the_equations_in_the_text_are_the_equations_checked(
     marks = [mark for item in items for mark in item.iter_markers("equation")]
     checked = {mark.args[0] for mark in marks}
     written = set(equations_in_text(ROOT))
-    assert written - checked == set(), "displayed as claims, and not checked"
-    assert checked - written == set(), "checked, and no longer in the text"
+    assert written - checked == set(), (
+        "claims without a test marked @pytest.mark.equation(label)"
+    )
+    assert checked - written == set(), "tests of claims that the text no longer makes"
 
 
 def test_the_ledger_lists_the_equations_in_the_text(request: pytest.FixtureRequest) -> None:

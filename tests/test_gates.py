@@ -140,7 +140,7 @@ def test_a_faulty_notebook_fails_and_says_what_to_type(
     failures, output = run
     assert len(failures[name]) == 1
     assert FAULTY[name][1] in failures[name][0]
-    assert f"tools/notebooks.py run {name} --force" in output
+    assert f"make notebooks CHAPTER={name}" in output
 
 
 def noisy(png: bytes, levels: int) -> bytes:

@@ -123,7 +123,8 @@ def test_a_prose_edit_runs_nothing_and_changes_only_its_cell(
     assert project.main("run") == 0
     before, after = executed.splitlines(), project.notebook.read_text("utf-8").splitlines()
     changed = [a for a, b in zip(before, after, strict=True) if a != b]
-    assert len(changed) == 2  # the source, and the id made from it; the process id stands
+    # The source, the id made from it, and the digest of all; the process id stands.
+    assert len(changed) == 3
     assert project.problems() == ""
 
 
@@ -214,6 +215,33 @@ def test_a_wrong_formula_in_its_box_is_no_fault(project: Project) -> None:
     project.edit("book/text/one.md", "More prose.", box)
     assert project.main("run") == 0
     assert project.problems() == ""
+
+
+def test_a_hand_edited_notebook_is_not_overwritten_unless_forced(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nb = nbformat.read(project.notebook, as_version=4)
+    nb.cells[-1].source = "my_answer = 1"
+    nb.metadata["language_info"] = {"name": "python"}  # as Jupyter adds
+    nbformat.write(nb, project.notebook)
+    mine = project.notebook.read_text(encoding="utf-8")
+    assert "edited by hand" in project.problems()
+    assert project.main("run") == 1
+    assert "make notebooks CHAPTER=one" in capsys.readouterr().err
+    assert project.notebook.read_text(encoding="utf-8") == mine
+    assert project.main("run", "one", "--force") == 0
+    assert project.problems() == ""
+
+
+def test_a_notebook_that_jupyter_only_saved_is_made_tidy_again(
+    project: Project, executed: str
+) -> None:
+    nb = nbformat.read(project.notebook, as_version=4)
+    nb.metadata["language_info"] = {"name": "python", "version": "3.99"}
+    nbformat.write(nb, project.notebook)
+    assert "drift: the notebook's metadata" in project.problems()
+    assert project.main("run") == 0
+    assert project.notebook.read_text(encoding="utf-8") == executed
 
 
 def test_a_cell_that_was_never_run_is_refused(project: Project) -> None:

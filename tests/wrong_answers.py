@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 
-def double(rows: list) -> Tensor:  # type: ignore[type-arg]
-    return torch.tensor(rows, dtype=torch.float64)
+def filled(value: float) -> list[list[float]]:
+    return [[value] * 3] * 3
 
 
 def scaled_rows(W_h: Tensor, states: Tensor) -> Tensor:
@@ -56,10 +56,11 @@ WRONG: dict[str, list[Callable]] = {  # type: ignore[type-arg]
     ],
     "ex-sentence-log": [log_without_start, log_of_the_product, lambda s, t: 0.0],
     "ex-both-fates": [
-        lambda: (1.5, [0.0] * 5, [5.0] * 5),  # grows, but only sevenfold
-        lambda: (3.0, [0.0] * 5, [0.0] * 5),  # both grow
-        lambda: (3.0, [0.0] * 9, [5.0] * 9),  # not five inputs
-        lambda: (math.nan, [0.0] * 5, [5.0] * 5),
+        lambda: (1.2, [0.1] * 5, [9.0] * 5),  # the first shrinks as well
+        lambda: (3.0, [9.0] * 5, [0.1] * 5),  # both shrink
+        lambda: (1.7, [0.0] * 5, [9.0] * 5),  # an input of 0
+        lambda: (2.0, [0.1] * 4, [9.0] * 5),  # not five inputs
+        lambda: (math.nan, [0.1] * 5, [9.0] * 5),
     ],
     "ex-jacobian-by-hand": [
         lambda: [[0, 0.75], [-0.25, 0.5]],  # the numerator layout
@@ -69,10 +70,11 @@ WRONG: dict[str, list[Callable]] = {  # type: ignore[type-arg]
     ],
     "ex-from-states": [scaled_rows, not_transposed, slopes_of_z, all_nan, one_matrix],
     "ex-opposite-verdicts": [
-        lambda: ([[0.5, 0.0], [0.0, 0.5]], [0.0, 0.0]),  # both shrink
-        lambda: ([[3.0, 0.0], [0.0, 3.0]], [0.0, 0.0]),  # both grow
-        lambda: ([[0.0, 0.5], [2.0, 0.0]], [1.0, 0.0]),  # the truth grows, the claim shrinks
-        lambda: ([[math.nan, 0.0], [0.0, 0.5]], [0.0, 0.0]),
+        lambda: (filled(0.2), [0.0] * 3),  # both shrink
+        lambda: (filled(2.0), [0.0] * 3),  # both grow
+        lambda: (filled(0.0), [0.0] * 3),  # zeros
+        lambda: ([[0.5, 0.5], [0.5, 0.5]], [0.0] * 2),  # not 3 x 3
+        lambda: (filled(math.nan), [0.0] * 3),
     ],
 }
 
@@ -80,18 +82,16 @@ WRONG: dict[str, list[Callable]] = {  # type: ignore[type-arg]
 def weights_and_inputs() -> Iterator[tuple]:  # type: ignore[type-arg]
     g = torch.Generator().manual_seed(0)
     while True:
-        w = 3 * torch.rand((), generator=g).item()
-        strengths = (torch.rand(2, 1, generator=g) * 3) * torch.rand(2, 5, generator=g).round()
-        yield w, *strengths.tolist()
+        inputs = 0.1 + torch.rand(2, 1, generator=g) * 3 * torch.rand(2, 5, generator=g)
+        signs = torch.randint(2, (2, 5), generator=g) * 2 - 1
+        yield 4 * torch.rand((), generator=g).item(), *(signs * inputs).tolist()
 
 
 def matrices_and_preactivations() -> Iterator[tuple]:  # type: ignore[type-arg]
     g = torch.Generator().manual_seed(0)
     while True:
-        yield (
-            (2 * torch.randn(2, 2, generator=g)).tolist(),
-            (2 * torch.randn(2, generator=g)).tolist(),
-        )
+        W_h, z = torch.randn(3, 3, generator=g), 2 * torch.randn(3, generator=g)
+        yield W_h.tolist(), z.tolist()
 
 
 # Open exercises: where a blind search may look.

@@ -63,7 +63,7 @@ def main() -> int:
         encoding="utf-8",
         newline="\n",
     )
-    print(f"{PAGE.as_posix()}: written; next, type: make notebooks")
+    print(f"{PAGE.as_posix()}: written")
     return 0
 
 

@@ -6,6 +6,7 @@
 `run` executes the chapters whose code, or whose companion code, changed since
 their outputs were made; a chapter whose prose alone changed keeps its outputs.
 `check` starts no kernel: it fails where a notebook is not what its text says.
+A notebook that somebody edited by hand is not overwritten without --force.
 """
 
 import argparse
@@ -79,8 +80,8 @@ def expected_notebook(chapter: Chapter) -> NotebookNode:
             f"{chapter.place(chapter.text, 1)}: the header must name the kernel python3 "
             "and the format myst: copy the first lines of another chapter"
         )
-    stamp = code_stamp(nb, chapter.root)
-    nb.metadata = nbformat.from_dict({"kernelspec": KERNEL, "made_by": {"code": stamp}})
+    made_by = {"code": code_stamp(nb, chapter.root), "text": cells_stamp(nb)}
+    nb.metadata = nbformat.from_dict({"kernelspec": KERNEL, "made_by": made_by})
     seen: dict[str, int] = {}
     for cell in nb.cells:
         identity = digest(cell.cell_type, cell.source)[:12]
@@ -96,6 +97,17 @@ def digest(*parts: str) -> str:
 
 def code_cells(nb: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in nb.cells if cell.cell_type == "code"]
+
+
+def cells_stamp(nb: NotebookNode) -> str:
+    """A digest of what was typed: kinds and sources of the cells."""
+    return digest(*(part for cell in nb.cells for part in (cell.cell_type, cell.source)))[:16]
+
+
+def hand_edit(nb: NotebookNode) -> bool:
+    """Whether the cells are no longer those that this tool wrote."""
+    made_by = nb.metadata.get("made_by", {})
+    return "text" in made_by and made_by["text"] != cells_stamp(nb)
 
 
 # ------------------------------------------------- which code made the outputs
@@ -191,23 +203,47 @@ def run(root: Path, names: list[str], force: bool) -> int:
 
     todo = [(c, expected_notebook(c)) for c in select(chapters(root), names)]
     bar = tqdm(todo, unit="chapter", disable=None, file=sys.stderr)
-    executed = failed = 0
+    executed = rewritten = failed = 0
     for chapter, nb in bar:
         bar.set_description(chapter.name)
-        if not code_cells(nb) or (not force and keep_outputs(chapter, nb)):
-            write(chapter, nb)
-            continue
         try:
-            execute(chapter, nb)
+            if not force:
+                refuse_hand_edits(chapter)
+            keeps = not code_cells(nb) or (not force and keep_outputs(chapter, nb))
+            if not keeps:
+                execute(chapter, nb)
         except BookError as error:
             failed += 1
             bar.write(f"{error}\n(the notebook is left as it was)", file=sys.stderr)
             continue
-        executed += 1
-        write(chapter, nb)
+        changed = write(chapter, nb)
+        executed += not keeps
+        rewritten += keeps and changed
     bar.close()
-    print(f"{executed} executed, {len(todo) - executed - failed} up to date, {failed} failed")
+    same = len(todo) - executed - rewritten - failed
+    print(
+        f"{executed} executed, {rewritten} changed in prose alone, "
+        f"{same} up to date, {failed} failed"
+    )
     return failed
+
+
+def refuse_hand_edits(chapter: Chapter) -> None:
+    try:
+        old = read_notebook(chapter)
+    except BookError:  # not a notebook any more: there is nothing in it to lose
+        return
+    if old is not None and hand_edit(old):
+        raise BookError(f"{chapter.place(chapter.notebook)}: {edited(chapter)}")
+
+
+def edited(chapter: Chapter) -> str:
+    name = chapter.name.rpartition("/")[2]
+    return (
+        "edited by hand since it was made. To keep your edits, save a copy elsewhere; "
+        f"to have them in the book, make them in book/text/{chapter.name}.md; "
+        f"to throw them away: make notebooks CHAPTER={name}"
+    )
 
 
 def select(every: list[Chapter], names: list[str]) -> list[Chapter]:
@@ -229,7 +265,7 @@ def keep_outputs(chapter: Chapter, nb: NotebookNode) -> bool:
         old = read_notebook(chapter)
     except BookError:
         return False
-    if old is None or old.metadata.get("made_by") != nb.metadata.made_by:
+    if old is None or old.metadata.get("made_by", {}).get("code") != nb.metadata.made_by.code:
         return False
     pairs = list(zip(code_cells(nb), code_cells(old), strict=False))
     if len(pairs) != len(code_cells(nb)) or any(b.execution_count is None for _, b in pairs):
@@ -289,19 +325,20 @@ def tidy(nb: NotebookNode) -> None:
     nb.update(nbformat.from_dict(json.loads(renamed)))
 
 
-def write(chapter: Chapter, nb: NotebookNode) -> None:
-    """Replace the notebook whole, and only if it changed."""
+def write(chapter: Chapter, nb: NotebookNode) -> bool:
+    """Replace the notebook whole, and only if it changed; whether it did."""
     nbformat.validate(nb)
     text = nbformat.writes(nb) + "\n"
     path = chapter.notebook
     if path.is_file() and path.read_text(encoding="utf-8") == text:
-        return
+        return False
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
         file.write(text)
     os.chmod(temporary, 0o644)
     os.replace(temporary, path)
+    return True
 
 
 # ----------------------------------------------------------------------- check
@@ -343,6 +380,8 @@ def check_chapter(chapter: Chapter) -> list[str]:
     place = chapter.place(chapter.notebook)
     if have is None:
         return [f"{chapter.place(chapter.text)}: this chapter has no notebook yet; {AGAIN}"]
+    if hand_edit(have):
+        return [f"{place}: {edited(chapter)}"]
     problems = [f"{place}: {drift}; {AGAIN}" for drift in first_difference(want, have)]
     if not problems and have.metadata.get("made_by") != want.metadata.made_by:
         problems.append(
