@@ -3,6 +3,7 @@
 VENV ?= .venv
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 JOBS ?= 2
+PORT ?= 8000
 
 ifeq ($(OS),Windows_NT)
   BIN := $(VENV)/Scripts
@@ -21,6 +22,8 @@ export MKL_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 export PYTHONUTF8 := 1
 export PYTHONHASHSEED := 0
+# Another project's companion must not stand in for ours.
+unexport PYTHONPATH
 # A reader's own Jupyter, IPython and matplotlib settings stay out of the book.
 QUIET := IPYTHONDIR="$(CURDIR)/_build/ipython" MPLCONFIGDIR="$(CURDIR)/_build/matplotlib" \
          JUPYTER_PREFER_ENV_PATH=1
@@ -49,7 +52,7 @@ help:
 	@echo "                CHAPTER=name runs that one, whatever changed"
 	@echo "make ledger     measure every equation's error again (book/checked.json)"
 	@echo "make lab        open the chapters in Jupyter Lab"
-	@echo "make serve      show the built site on http://localhost:8000"
+	@echo "make serve      show the built site on http://localhost:$(PORT)"
 	@echo "make bench      the companion's speed against torch's own functions"
 	@echo "make clean      remove what make made: $(VENV), _build, caches"
 
@@ -73,7 +76,7 @@ $(READY):
 
 book: $(READY)
 	@$(PY) tools/notebooks.py check
-	@rm -rf $(SITE)
+	@rm -rf $(SITE) _build/.doctrees
 	@mkdir -p _build
 	@$(PY) -W ignore -c "from jupyter_book.cli.main import main; main()" build $(PAGES) \
 	  --config "$(CURDIR)/_config.yml" --toc "$(CURDIR)/_toc.yml" --path-output . \
@@ -107,7 +110,7 @@ notebooks: $(READY)
 	@$(QUIET) $(PY) tools/notebooks.py run $(if $(CHAPTER),$(CHAPTER) --force)
 
 ledger: $(READY)
-	@$(PYTEST) tests/test_equations.py -q -n $(JOBS) --ledger book/checked.json
+	@$(PYTEST) tests/test_equations.py -q -n $(JOBS) --measure book/checked.json
 	@$(PY) tools/ledger.py
 	@$(QUIET) $(PY) tools/notebooks.py run what_is_checked
 	@echo "Commit book/checked.json and the page what_is_checked with your change."
@@ -117,8 +120,9 @@ lab: $(READY)
 
 serve: $(READY)
 	@test -f $(SITE)/index.html || { echo "There is no site yet; type: make book"; exit 1; }
-	@echo "http://localhost:8000 (Ctrl-C stops it)"
-	@$(PY) -m http.server 8000 --bind localhost --directory $(SITE)
+	@echo "http://localhost:$(PORT) (Ctrl-C stops it)"
+	@$(PY) -m http.server $(PORT) --bind localhost --directory $(SITE) 2>&1 \
+	  || { echo "Is port $(PORT) taken? Try: make serve PORT=8001"; exit 1; }
 
 bench: $(READY)
 	@$(PY) benchmarks/bench.py

@@ -7,6 +7,7 @@ and after each failure, what to type next.
 
 import base64
 import io
+import re
 from collections.abc import Generator
 from typing import Any
 
@@ -22,6 +23,10 @@ TILE = 16
 # The largest mean difference of a tile, of 255.  A rounding of the same figure on
 # another processor moves a few pixels by a few levels; one digit moves a tile by 20.
 TILE_TOLERANCE = 3.0
+COMPARED = {
+    "text/plain", "text/html", "text/latex", "image/svg+xml", "image/png",
+    "application/vnd.jupyter.widget-view+json",
+}  # fmt: skip
 # What would switch the comparison off, as a tag or as a comment in the cell.
 SILENCERS = (
     "nbval-ignore-output",
@@ -58,6 +63,22 @@ def figures(outputs: list[NotebookNode]) -> list[bytes]:
     return [base64.b64decode("".join(png)) for png in found]
 
 
+def form(outputs: list[NotebookNode]) -> list[tuple[object, ...]]:
+    """Kind, MIME types and metadata of each output, in order: nbval compares none of it."""
+    return [
+        (o.output_type, o.get("name"), sorted(o.get("data", {})), dict(o.get("metadata", {})))
+        for o in outputs
+    ]
+
+
+def unreadable(outputs: list[NotebookNode]) -> list[str]:
+    """What is stored but would not be compared, or not be seen as it is compared."""
+    types = {mime for o in outputs for mime in o.get("data", {})} - COMPARED
+    texts = [o.text for o in outputs if "text" in o]
+    overwritten = any(re.search("[\r\b]", text) for text in texts)
+    return sorted(types) + (["text that overwrites itself"] if overwritten else [])
+
+
 def silencers(cell: NotebookNode) -> list[str]:
     """Marks in a cell that would keep nbval from comparing it."""
     comments = (
@@ -79,6 +100,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         item.raise_cell_error("This cell was never run: it has no output to compare")
     if cell.source.rstrip().endswith(";"):
         item.raise_cell_error("A trailing `;` hides this cell's output: remove it")
+    if found := unreadable(cell.outputs):
+        item.raise_cell_error(f"This cell stores {found[0]}, which nothing would compare")
     result = yield
     outputs = item.test_outputs or []
     if item.options["check_exception"] and all(o.output_type != "error" for o in outputs):
@@ -86,6 +109,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     stored, made = figures(cell.outputs), figures(outputs)
     if len(stored) != len(made):
         item.raise_cell_error(f"{len(made)} figures were drawn; {len(stored)} are stored")
+    if form(cell.outputs) != form(outputs):
+        item.raise_cell_error(
+            f"The outputs have another form: stored {form(cell.outputs)}, made {form(outputs)}"
+        )
     for number, (a, b) in enumerate(zip(stored, made, strict=True), start=1):
         difference = largest_tile_difference(a, b)
         if difference > TILE_TOLERANCE:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import cycle
 from typing import Any, cast
 
 import matplotlib
@@ -78,11 +77,15 @@ def lines(
     y_label: str,
     log: bool = False,
 ) -> Picture:
-    """Curves over a common x, one for each name; `log` for a logarithmic y axis."""
+    """Curves over a common x, one for each name; `log` for a logarithmic y axis.
+
+    ValueError for more than six series.
+    """
+    _check_count(series)
     with _settings():
         figure, (axes,) = _panels(1, 1, width=4.8, height=3.1)
         for (name, y), colour, style in zip(
-            series.items(), cycle(HUES.values()), cycle(STYLES), strict=False
+            series.items(), HUES.values(), STYLES, strict=False
         ):
             axes.plot(x, y, label=name, color=colour, linestyle=style)
         axes.set(xlabel=x_label, ylabel=y_label, yscale="log" if log else "linear")
@@ -92,11 +95,15 @@ def lines(
 
 
 def outlines(shapes: Mapping[str, Sequence[Numbers]]) -> Picture:
-    """Curves in the plane, one x and one y list for each name, both axes on one scale."""
+    """Curves in the plane, one x and one y list for each name, both axes on one scale.
+
+    ValueError for more than six shapes.
+    """
+    _check_count(shapes)
     with _settings():
         figure, (axes,) = _panels(1, 1, width=4.8, height=3.6)
         for (name, (x, y)), colour, style in zip(
-            shapes.items(), cycle([INK, *HUES.values()]), cycle(STYLES), strict=False
+            shapes.items(), [INK, *HUES.values()], STYLES, strict=False
         ):
             axes.plot(x, y, label=name, color=colour, linestyle=style)
         axes.axhline(0, color=INK, linewidth=0.5)
@@ -122,6 +129,14 @@ def matrices(grids: Mapping[str, Sequence[Numbers]], *, columns: int = 3) -> Pic
         for axes in panels:
             axes.set(xticks=[], yticks=[], frame_on=False)
         return _picture(figure, f"Matrices: {', '.join(grids)}")
+
+
+def _check_count(series: Mapping[str, object]) -> None:
+    if not 1 <= len(series) <= len(STYLES):
+        raise ValueError(
+            f"{len(series)} series; a figure takes 1 to {len(STYLES)}, each with a colour and "
+            "a line style of its own: draw fewer, or two figures"
+        )
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 Layout: as the book's formulas have it, the denominator layout.  The last two
 axes of a Jacobian are (input, output): entry [i, j] is d output_j / d input_i.
-`torch.autograd.functional.jacobian` has them the other way round.
+`torch.autograd.functional.jacobian` has them the other way round.  Shapes are stated in
+the types and enforced in tests; elsewhere torch's own rules of broadcasting hold.
 """
 
 from jaxtyping import Float

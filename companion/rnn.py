@@ -1,7 +1,9 @@
 """A recurrent net: z^(t) = W_h h^(t-1) + W_x x^(t) + b, and h^(t) = sigma(z^(t)).
 
-Batch first.  A matrix is stored as (to, from), as torch stores it, so a row of
-a batch is multiplied from the left by the transpose: `h_prev @ W_h.T`.
+Batch first.  A matrix is stored as (to, from), as torch stores it, so a row of a
+batch is multiplied by the transpose: `h_prev @ W_h.T`.  All tensors of a call have one
+floating dtype and one device, which the result follows.  Shapes are stated in the types
+and enforced in tests; elsewhere torch's own rules of broadcasting hold.
 """
 
 from collections.abc import Callable
@@ -15,7 +17,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Activation:
-    """An elementwise sigma, its derivative, and gamma = sup |sigma'|."""
+    """An elementwise sigma, its derivative, and gamma = sup |sigma'|.
+
+    `function` and `derivative` map a tensor to one of the same shape and dtype.
+    """
 
     name: str
     function: Callable[[Tensor], Tensor]
@@ -27,14 +32,13 @@ class Activation:
         return self.function(z)
 
 
-def _tanh_derivative(z: Tensor) -> Tensor:
-    # 1 - tanh(z)^2 is exactly 0 from z = 20 on; this form keeps all its digits.
-    shrunk = torch.exp(-2 * z.abs())
-    return 4 * shrunk / (1 + shrunk) ** 2
-
-
 def _sigmoid_derivative(z: Tensor) -> Tensor:
     return torch.sigmoid(z) * torch.sigmoid(-z)  # the same for 1 - sigmoid(z)
+
+
+def _tanh_derivative(z: Tensor) -> Tensor:
+    # 1 - tanh(z)^2 is exactly 0 from z = 20 on; this form keeps all its digits.
+    return 4 * _sigmoid_derivative(2 * z)
 
 
 def _relu_derivative(z: Tensor) -> Tensor:
@@ -94,7 +98,7 @@ def unroll(
     """h^(t) and z^(t) for t = 1 .. T, from h^(0).
 
     Equals `torch.nn.RNN` with b = b_ih + b_hh, values and gradients, for tanh
-    and ReLU.  T = 0 gives tensors of shape (B, 0, H).
+    and ReLU (b_hh = 0).  T = 0 gives tensors of shape (B, 0, H).
     """
     inputs = x @ W_x.T + b  # one product for all steps: the loop keeps W_h's alone
     h_t, states, preactivations = h_0, [], []

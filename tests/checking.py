@@ -1,12 +1,13 @@
 """A pytest plugin, the `check` fixture: one equation, by a second route, over many cases.
 
 A test marked `@pytest.mark.equation("eq-idea")` calls `check(got, want, route=...)`
-once for each case.  The cases and the largest error go into the ledger,
-book/checked.json, which `make ledger` writes.
+once for each case.  `--measure FILE` writes the cases and the largest errors: that is
+how `make ledger` makes book/checked.json, with a digest of each formula as it stood.
 """
 
 import json
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,12 @@ from typing import Any, Protocol
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+from ledger import formulas_in_text
 from torch import Tensor
 
 ROOT = Path(__file__).resolve().parents[1]
-LEDGER = ROOT / "book/checked.json"
+# For a pytest that does not read this project's settings.
+MODULES = os.pathsep.join(str(ROOT / folder) for folder in ("tests", "tools"))
 
 # The same cases on every machine and in every run, however slow it is.
 settings.register_profile(
@@ -80,6 +83,7 @@ def check(request: pytest.FixtureRequest) -> Iterator[Check]:
     def one_case(
         got: Tensor, want: Tensor, *, route: str, rtol: float = 1e-10, atol: float = 0.0
     ) -> None:
+        assert got is not want, f"{label}: a thing compared with itself"
         assert got.dtype == want.dtype == torch.float64, f"{label}: check in float64"
         assert got.shape == want.shape, (
             f"{label}: {tuple(got.shape)} against {tuple(want.shape)}"
@@ -98,19 +102,6 @@ def check(request: pytest.FixtureRequest) -> Iterator[Check]:
         return
     assert mine, f"{label}: this test never called check(...)"
     merge_into(request.config.stash[TALLIES], {label: mine})
-    if not request.config.getoption("--ledger"):
-        compare_with_ledger(label, mine)
-
-
-def compare_with_ledger(label: str, mine: dict[str, Tally]) -> None:
-    committed = json.loads(LEDGER.read_text(encoding="utf-8")).get(label, {})
-    for route, tally in mine.items():
-        entry = committed.get(route)
-        assert entry, f"{label} by {route} is not in {LEDGER.name}; type: make ledger"
-        stated = (entry["rtol"], entry["atol"])
-        assert stated == (tally.rtol, tally.atol), (
-            f"{label} by {route}: {LEDGER.name} states another tolerance; type: make ledger"
-        )
 
 
 def merge_into(total: Tallies, more: Tallies) -> None:
@@ -128,10 +119,15 @@ def up_to_power_of_ten(error: float) -> float:
 
 
 def write_ledger(path: Path, tallies: Tallies) -> None:
+    """Each label with its formula's digest, and each route with what was measured."""
+    formulas = formulas_in_text(ROOT)
     entries = {
         label: {
-            route: vars(tally) | {"largest_error": up_to_power_of_ten(tally.largest_error)}
-            for route, tally in sorted(routes.items())
+            "formula": formulas.get(label),
+            "routes": {
+                route: vars(tally) | {"largest_error": up_to_power_of_ten(tally.largest_error)}
+                for route, tally in sorted(routes.items())
+            },
         }
         for label, routes in sorted(tallies.items())
     }
@@ -139,7 +135,7 @@ def write_ledger(path: Path, tallies: Tallies) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--ledger", metavar="FILE", help="write the checked equations to FILE")
+    parser.addoption("--measure", metavar="FILE", help="write the checked equations to FILE")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -159,8 +155,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if hasattr(session.config, "workeroutput"):  # a worker of pytest-xdist
         plain = {k: {r: vars(t) for r, t in routes.items()} for k, routes in tallies.items()}
         session.config.workeroutput["tallies"] = plain
-    elif session.config.getoption("--ledger") and exitstatus == 0:
-        write_ledger(Path(session.config.getoption("--ledger")), tallies)
+    elif session.config.getoption("--measure") and exitstatus == 0:
+        write_ledger(Path(session.config.getoption("--measure")), tallies)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -97,7 +97,29 @@ def test_entries_are_shaded_by_sign_and_size() -> None:
 
 
 def test_a_matrix_of_zeros_is_white() -> None:
-    figures.matrices({"A": [[0.0, 0.0]]})
+    row = pixels(figures.matrices({"A": [[0.0, 0.0]]}, columns=1))[240]  # below the numbers
+    assert row.min() == 255
+
+
+def blue_pixels(picture: figures.Picture) -> np.ndarray:
+    blue = [round(255 * channel) for channel in figures.HUES["blue"]]
+    return (pixels(picture) == blue).all(axis=2)
+
+
+def test_x_runs_along_and_y_up() -> None:
+    level = blue_pixels(figures.lines({"a": [5.0, 5.0]}, [0, 9], x_label="", y_label=""))
+    assert level.any(axis=0).sum() > 20 * level.any(axis=1).sum()
+    steep = blue_pixels(figures.lines({"a": [0.0, 9.0]}, [5, 5], x_label="", y_label=""))
+    assert steep.any(axis=1).sum() > 20 * steep.any(axis=0).sum()
+
+
+@pytest.mark.parametrize("count", [0, 7])
+def test_a_figure_with_too_many_series_or_none_is_refused(count: int) -> None:
+    series = {str(k): [0.0, 1.0] for k in range(count)}
+    with pytest.raises(ValueError, match=f"{count} series; a figure takes 1 to 6"):
+        figures.lines(series, [0, 1], x_label="", y_label="")
+    with pytest.raises(ValueError, match=f"{count} series"):
+        figures.outlines({name: (y, y) for name, y in series.items()})
 
 
 def test_every_hue_survives_the_palette() -> None:

@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 import nbformat
 import numpy as np
 import pytest
-from checking import ROOT
+from checking import MODULES, ROOT
 from nbformat import NotebookNode
 from PIL import Image
 
@@ -32,10 +32,16 @@ def printed(text: str) -> NotebookNode:
     return nbformat.v4.new_output("stream", name="stdout", text=text)
 
 
-def picture(title: str) -> NotebookNode:
+def result(text: str, **more: str) -> NotebookNode:
+    data = {"text/plain": text} | more
+    return nbformat.v4.new_output("execute_result", data=data, execution_count=1)
+
+
+def picture(title: str, **size: int) -> NotebookNode:
     png = base64.b64encode(figures.matrices({title: [[1.0, 2.0]]}).png).decode()
     data = {"image/png": png, "text/plain": "<IPython.core.display.Image object>"}
-    return nbformat.v4.new_output("display_data", data=data)
+    metadata = {"image/png": size} if size else {}
+    return nbformat.v4.new_output("display_data", data=data, metadata=metadata)
 
 
 def error(name: str, value: str) -> NotebookNode:
@@ -79,6 +85,16 @@ FAULTY = {
         "outputs differ",
     ),
     "raises_untagged": (code("1 / 0"), "caused an exception"),
+    "outputs_swapped": (
+        code("print(1)\n2", result("2"), printed("1\n")),
+        "outputs have another form",
+    ),
+    "another_size": (
+        code(DRAW.format(title="a"), picture("a", width=9)),
+        "outputs have another form",
+    ),
+    "jpeg": (code("1", result("1", **{"image/jpeg": "x"})), "stores image/jpeg"),
+    "overwritten_text": (code("print(1)", printed("9 explodes\r1\n")), "overwrites itself"),
     "on_stderr": (code("import sys\nprint('w', file=sys.stderr)"), "outputs differ"),
     "semicolon": (code("1;"), "trailing `;`"),
     "ignored_by_tag": (
@@ -114,7 +130,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list[str]],
             f"--junitxml={report}",
         ],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "tests")},
+        env=os.environ | {"PYTHONPATH": MODULES},
         capture_output=True,
         text=True,
         encoding="utf-8",

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import labels
 import nbformat
 import notebooks
 import pytest
@@ -195,7 +196,19 @@ FAULTS = {
         ":::{admonition} Not so\n:class: wrong\n$$\na\n$$\n:::",
         "starts with the word Wrong",
     ),
-    "semicolon": ("os.getpid()\n```", "os.getpid();\n```", "ends with `;`"),
+    "semicolon": ("os.getpid()\n```", "os.getpid(); \n```", "ends with `;`"),
+    "equation in a list": ("More prose.", "- $$ 1 = 2 $$ (eq-two)", "$$ must begin its line"),
+    "equation in a quote": ("More prose.", "> $$ 1 = 2 $$ (eq-two)", "$$ must begin its line"),
+    "equation in a sentence": ("More prose.", "So $$ 1 = 2 $$.", "$$ must begin its line"),
+    "raw directive": ("More prose.", "```{raw} html\nx\n```", "instead of the raw directive"),
+    "magic": ("import os\n", "%pwd\nimport os\n", "not plain Python"),
+    "hiding tag": (
+        "```{code-cell} ipython3\nimport os",
+        "```{code-cell} ipython3\n:tags: [remove-output]\nimport os",
+        "the tag remove-output is not one of",
+    ),
+    "header that would be dropped": ("---\n\n(sec", "mystnb: {a: 1}\n---\n\n(sec", "`mystnb`"),
+    "header that is not YAML": ("kernelspec:", "kernelspec: [", "Notebook metadata"),
     "no kernel": ("name: python3", "name: julia", "must name the kernel python3"),
 }
 
@@ -208,6 +221,39 @@ def test_a_fault_in_the_text_is_named_with_its_file(project: Project, fault: str
     assert message in problems
     assert re.search(r"book/(text/one\.md:\d+|notebooks/one\.ipynb): ", problems)
     assert project.main("check") == 1
+
+
+def test_lines_are_counted_from_one_and_fences_nest() -> None:
+    nested = "````{note}\n```python\n$$ no maths\nname: str\n```\n:label: ex-a\n````\n$$\nb\n$$"
+    found = labels.scan("(sec-a)=\n" + nested)
+    assert [(label.name, label.line) for label in found.labels] == [("sec-a", 1), ("ex-a", 7)]
+    assert [(e.tex, e.line) for e in found.equations] == [("b", 9)]
+    assert [line for line, _ in found.problems] == [9]  # no label
+
+
+def test_only_the_header_of_a_cell_declares_a_label() -> None:
+    cell = "```{code-cell} ipython3\n---\nname: fig-a\n---\nclass A:\n    name: str\n```"
+    found = labels.scan(cell)
+    assert [(label.name, label.line) for label in found.labels] == [("fig-a", 3)]
+    assert found.problems == []
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "told"),
+    [
+        ("book/text/one.md", b"caf\xe9", "book/text/one.md:1: not UTF-8"),
+        ("book/notebooks/one.ipynb", b"[]", "book/notebooks/one.ipynb: not a notebook"),
+        ("book/notebooks/one.ipynb", b"\xff", "book/notebooks/one.ipynb: not a notebook"),
+        ("_toc.yml", b"root: [", "_toc.yml: not YAML"),
+        ("book/notebooks/companion/rnn.py", b"", "only notebooks belong here"),
+    ],
+)
+def test_files_that_are_something_else_are_named(
+    project: Project, path: str, content: bytes, told: str
+) -> None:
+    (project.root / path).parent.mkdir(exist_ok=True)
+    (project.root / path).write_bytes(content)
+    assert told in project.problems()
 
 
 def test_a_wrong_formula_in_its_box_is_no_fault(project: Project) -> None:
@@ -315,8 +361,11 @@ def test_random_widget_ids_are_renamed_by_order() -> None:
     cell = nbformat.v4.new_code_cell(
         outputs=[nbformat.v4.new_output("stream", name="stdout", text=text)]
     )
+    cell.source = f"'{ids[1]}'"  # what was typed stays as it is
     nb = nbformat.v4.new_notebook(cells=[cell], metadata={"language_info": {"name": "x"}})
+    nb.metadata["widgets"] = {"state": {ids[0]: {}}}
     notebooks.tidy(nb)
     a, b = f"{1:032x}", f"{2:032x}"
     assert nb.cells[0].outputs[0].text == f"IPY_MODEL_{a} {b} {a} {'e' * 40}"
-    assert "language_info" not in nb.metadata
+    assert nb.metadata == {"widgets": {"state": {b: {}}}}
+    assert nb.cells[0].source == f"'{ids[1]}'"

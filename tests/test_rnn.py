@@ -21,8 +21,8 @@ from companion.rnn import (
 )
 
 
-@given(net=nets(), t=st.just(0))
-def test_unrolling_repeats_the_step(net: Net, t: int) -> None:
+@given(net=nets())
+def test_unrolling_repeats_the_step(net: Net) -> None:
     states, preactivations = unroll(net.x, net.h_0, *net.weights)
     h = net.h_0
     for t in range(net.x.shape[1]):
@@ -60,6 +60,29 @@ def test_unroll_equals_torch_values_and_gradients(
         torch.testing.assert_close(
             a, b, rtol=1e-12, atol=1e-12 * max(1.0, b.abs().max().item())
         )
+
+
+@given(net=nets(activation=TANH))
+def test_gradients_reach_the_weights_through_the_preactivations(net: Net) -> None:
+    W_h = net.W_h.clone().requires_grad_()
+    states, z = unroll(net.x, net.h_0, net.W_x, W_h, net.b)  # tanh is the default
+    got, want = (
+        torch.autograd.grad(s.sum(), W_h, retain_graph=True)[0] for s in (torch.tanh(z), states)
+    )
+    torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-12)
+
+
+def test_there_are_four_activations() -> None:
+    assert [a.name for a in ACTIVATIONS] == ["tanh", "sigmoid", "relu", "identity"]
+
+
+def test_the_slope_of_tanh_has_a_slope_of_its_own() -> None:
+    """Its first derivative at 0 is 0 and its second -2; states of 0 are common."""
+    z = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    (first,) = torch.autograd.grad(TANH.derivative(z), z, create_graph=True)
+    (second,) = torch.autograd.grad(first, z)
+    assert first.item() == 0
+    assert second.item() == pytest.approx(-2)
 
 
 def test_a_step_on_paper() -> None:

@@ -14,7 +14,7 @@ DIRECTIVE = re.compile(r"^\{(?P<name>[\w:-]+)\}")
 TARGET = re.compile(r"^\((?P<label>[^)\s]+)\)=\s*$")
 OPTION = re.compile(r"^\s*:?(?:label|name):\s*(?P<label>\S+)\s*$")
 CLASS = re.compile(r"^:class:\s*(?P<classes>.+)$")
-DISPLAY = re.compile(r"^\s*\$\$")
+DISPLAY = re.compile(r"^\$\$")
 DISPLAY_END = re.compile(r"\$\$\s*(?:\((?P<label>[^)\s]+)\))?\s*$")
 LABEL = re.compile(r"^(sec|eq|def|fig|tab|ex|sol|thm)-[a-z0-9]+(-[a-z0-9]+)*$")
 
@@ -29,10 +29,11 @@ class Label:
 
 @dataclass(frozen=True)
 class Equation:
-    """A displayed equation: its label (None if it has none), line and place."""
+    """A displayed equation: its label (None if it has none), line, TeX and place."""
 
     label: str | None
     line: int
+    tex: str
     in_wrong: bool
 
 
@@ -43,6 +44,7 @@ class Directive:
     line: int
     title: str
     classes: str = ""
+    in_header: bool = False  # between the two lines of --- that open a code cell
 
 
 @dataclass(frozen=True)
@@ -61,16 +63,24 @@ def scan(text: str) -> Scan:
         fence = FENCE.match(line)
         if fence:
             _follow_fence(open_, fence["mark"], fence["rest"].strip(), number, found)
-        elif open_ and (option := OPTION.match(line)) and open_[-1].name != "code":
-            found.labels.append(Label(option["label"], number))
         elif open_ and open_[-1].name in ("code", "code-cell"):
-            continue
+            _read_code_line(line, number, open_[-1], found)
+        elif option := OPTION.match(line) if open_ else None:
+            found.labels.append(Label(option["label"], number))
         elif target := TARGET.match(line):
             found.labels.append(Label(target["label"], number))
         elif klass := CLASS.match(line) if open_ else None:
             open_[-1].classes = klass["classes"]
         elif DISPLAY.match(line):
             _read_equation(line, number, lines, open_, found)
+        elif "$$" in re.sub(r"`[^`]*`", "", line):
+            found.problems.append(
+                (
+                    number,
+                    "$$ must begin its line: an equation in a list, a quote, a table "
+                    "or a sentence would escape the checks",
+                )
+            )
     found.problems.extend(
         (d.line, f"the block `{d.mark}{{{d.name}}}` is never closed") for d in open_
     )
@@ -103,11 +113,23 @@ def _follow_fence(open_: list[Directive], mark: str, rest: str, line: int, found
                     "never run: move it out, or use the -start and -end directives",
                 )
             )
-        if name == "math":
+        if name in ("math", "eval-rst", "raw"):
             found.problems.append(
-                (line, "write $$ ... $$ (eq-label) instead of the math directive")
+                (
+                    line,
+                    f"write $$ ... $$ (eq-label), or plain Markdown, instead of the {name} "
+                    "directive",
+                )
             )
         open_.append(Directive(mark, name, line, title))
+
+
+def _read_code_line(line: str, number: int, cell: Directive, found: Scan) -> None:
+    """In a code cell only its header can declare a label: a figure's name."""
+    if line.strip() == "---":
+        cell.in_header = not cell.in_header
+    elif cell.in_header and (option := OPTION.match(line)):
+        found.labels.append(Label(option["label"], number))
 
 
 def _read_equation(
@@ -117,16 +139,18 @@ def _read_equation(
     open_: list[Directive],
     found: Scan,
 ) -> None:
-    end = DISPLAY_END.search(line.strip()[2:])
+    text = line[2:]
+    end = DISPLAY_END.search(text)
     while not end:
         following = next(lines, None)
         if following is None:
             found.problems.append((number, "this $$ is never closed"))
             return
-        end = DISPLAY_END.search(following[1])
-    label = end["label"]
+        text += "\n" + following[1]
+        end = DISPLAY_END.search(text)
+    label, tex = end["label"], " ".join(text[: end.start()].split())
     wrong = any("wrong" in d.classes.split() for d in open_)
-    found.equations.append(Equation(label, number, wrong))
+    found.equations.append(Equation(label, number, tex, wrong))
     if label:
         found.labels.append(Label(label, number))
     if wrong and label:

@@ -3,6 +3,7 @@
 python tools/ledger.py
 """
 
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -28,6 +29,16 @@ def equations_in_text(root: Path) -> dict[str, str]:
     }
 
 
+def formulas_in_text(root: Path) -> dict[str, str]:
+    """A digest of the TeX of every `eq-` formula, by label."""
+    return {
+        equation.label: hashlib.sha256(equation.tex.encode()).hexdigest()[:16]
+        for chapter in dict.fromkeys(equations_in_text(root).values())
+        for equation in scan(text_of(root, chapter)).equations
+        if equation.label and equation.label.startswith("eq-")
+    }
+
+
 def text_of(root: Path, chapter: str) -> str:
     return (root / "book/text" / f"{chapter}.md").read_text(encoding="utf-8-sig")
 
@@ -37,11 +48,13 @@ def tables(root: Path) -> str:
     ledger = json.loads((root / "book/checked.json").read_text(encoding="utf-8"))
     parts: dict[str, str] = {}
     for label, chapter in equations_in_text(root).items():
-        for route, entry in ledger.get(label, {}).items():
+        for route, entry in ledger.get(label, {"routes": {}})["routes"].items():
             name = label.removeprefix("eq-").replace("-", " ")
             found = f"{entry['largest_error']:.0e}" if entry["largest_error"] else "0"
             row = f"| {{eq}}`{label}` {name} | {route} | {entry['cases']} "
-            row += f"| {entry['rtol']:.0e} | {found} |\n"
+            allowed = f"{entry['rtol']:.0e}"
+            allowed += f" or {entry['atol']:.0e}" if entry["atol"] else ""
+            row += f"| {allowed} | {found} |\n"
             parts[chapter] = parts.get(chapter, HEADER) + row
     return "\n".join(f"In {{doc}}`/{name}`:\n\n{rows}" for name, rows in parts.items())
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from notebooks import ROOT, BookError, chapters, code_cells, select
+from notebooks import NO_NOTEBOOK, ROOT, BookError, chapters, code_cells, select
 
 SECONDS = 120
 PASSED, FAILED, UNTOUCHED, MISSING = "passed", "FAILED", "not attempted", "no answer cell"
@@ -119,8 +119,9 @@ def read(path: Path) -> NotebookNode:
         return nbformat.read(path, as_version=4)
     except FileNotFoundError:
         raise BookError(f"{path}: there is no such file") from None
-    except (nbformat.reader.NotJSONError, nbformat.ValidationError, KeyError) as error:
-        raise BookError(f"{path}: not a notebook ({str(error).splitlines()[0]})") from None
+    except (nbformat.reader.NotJSONError, nbformat.ValidationError, *NO_NOTEBOOK) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise BookError(f"{path}: not a notebook ({first})") from None
 
 
 def marks(chapter: str, paths: list[Path]) -> list[dict[str, str]]:

@@ -30,8 +30,11 @@ from nbformat import NotebookNode
 ROOT = Path(__file__).resolve().parents[1]
 AGAIN = "type: make notebooks"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 WIDGET_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 SECONDS_PER_CELL = 300
+# Others would hide an output from the reader, or from the comparison.
+TAGS = {"hide-input", "raises-exception"}
 
 
 class BookError(Exception):
@@ -70,11 +73,17 @@ def chapters(root: Path) -> list[Chapter]:
 
 def expected_notebook(chapter: Chapter) -> NotebookNode:
     """The notebook that the text describes, without outputs."""
-    text = chapter.text.read_text(encoding="utf-8-sig")
+    text = read_text(chapter)
     try:
         nb = myst_to_notebook(text)
     except (MystMetadataParsingError, yaml.YAMLError) as error:
-        raise BookError(f"{chapter.place(chapter.text)}: {error}") from None
+        told = re.search(r"at line (\d+)", str(error))
+        place = chapter.place(chapter.text, int(told[1]) if told else 1)
+        raise BookError(f"{place}: {' '.join(str(error).split())}") from None
+    unknown = set(nb.metadata) - {"jupytext", "kernelspec", "jupyter"}
+    if unknown:
+        place = chapter.place(chapter.text, 1)
+        raise BookError(f"{place}: the header's `{min(unknown)}` would be dropped; remove it")
     if nb.metadata.get("kernelspec", {}).get("name") != KERNEL["name"]:
         raise BookError(
             f"{chapter.place(chapter.text, 1)}: the header must name the kernel python3 "
@@ -89,6 +98,15 @@ def expected_notebook(chapter: Chapter) -> NotebookNode:
         cell.id = identity if seen[identity] == 1 else f"{identity}-{seen[identity]}"
     nb.nbformat, nb.nbformat_minor = 4, 5
     return nb
+
+
+def read_text(chapter: Chapter) -> str:
+    try:
+        return chapter.text.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = chapter.text.read_bytes()[: error.start].count(b"\n") + 1
+        place = chapter.place(chapter.text, line)
+        raise BookError(f"{place}: not UTF-8 ({error.reason}); save it as UTF-8") from None
 
 
 def digest(*parts: str) -> str:
@@ -169,7 +187,7 @@ def companion_names(source: str, package: str) -> list[str]:
     """Dotted names under `companion` that a source imports; relative ones resolved."""
     try:
         tree = ast.parse(source)
-    except SyntaxError:  # such a cell fails when it runs, with its own message
+    except SyntaxError:  # `check` refuses such a cell
         return []
     names: list[str] = []
     for node in ast.walk(tree):
@@ -317,12 +335,17 @@ def tidy(nb: NotebookNode) -> None:
         for output in cell.outputs:
             if output.output_type == "error":  # a traceback names folders of one machine
                 output.traceback = [f"{output.ename}: {output.evalue}"]
-    text = json.dumps(nb)
+    ran = {"outputs": [cell.outputs for cell in code_cells(nb)]}
+    ran["widgets"] = nb.metadata.get("widgets", {})
     order: dict[str, str] = {}
-    for found in WIDGET_ID.findall(text):
+    for found in WIDGET_ID.findall(json.dumps(ran)):
         order.setdefault(found, f"{len(order) + 1:032x}")
-    renamed = WIDGET_ID.sub(lambda match: order[match[0]], text) if order else text
-    nb.update(nbformat.from_dict(json.loads(renamed)))
+    renamed = WIDGET_ID.sub(lambda match: order[match[0]], json.dumps(ran))
+    tidied = nbformat.from_dict(json.loads(renamed))
+    for cell, outputs in zip(code_cells(nb), tidied.outputs, strict=True):
+        cell.outputs = outputs
+    if tidied.widgets:
+        nb.metadata["widgets"] = tidied.widgets
 
 
 def write(chapter: Chapter, nb: NotebookNode) -> bool:
@@ -344,14 +367,18 @@ def write(chapter: Chapter, nb: NotebookNode) -> bool:
 # ----------------------------------------------------------------------- check
 
 
+# What nbformat raises for JSON that is something else.
+NO_NOTEBOOK = (KeyError, AttributeError, TypeError, UnicodeDecodeError)
+
+
 def read_notebook(chapter: Chapter) -> NotebookNode | None:
     """The committed notebook; None if there is none."""
     if not chapter.notebook.is_file():
         return None
     try:
         return nbformat.read(chapter.notebook, as_version=4)
-    except (nbformat.reader.NotJSONError, nbformat.ValidationError, KeyError) as error:
-        first = str(error).splitlines()[0]
+    except (nbformat.reader.NotJSONError, nbformat.ValidationError, *NO_NOTEBOOK) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
         place = chapter.place(chapter.notebook)
         raise BookError(f"{place}: not a notebook ({first}); {AGAIN}") from None
 
@@ -362,16 +389,15 @@ def check(root: Path) -> list[str]:
     if not every:
         return [f"{root / 'book/text'}: no chapters here"]
     problems: list[str] = []
+    scans = {}
     for chapter in every:
         try:
+            found = scan(read_text(chapter))
+            scans[chapter.text.relative_to(root)] = found
+            problems += [f"{chapter.place(chapter.text, n)}: {w}" for n, w in found.problems]
             problems += check_chapter(chapter)
         except BookError as error:
             problems.append(str(error))
-    scans = {}
-    for chapter in every:
-        found = scan(chapter.text.read_text(encoding="utf-8-sig"))
-        scans[chapter.text.relative_to(root)] = found
-        problems += [f"{chapter.place(chapter.text, n)}: {what}" for n, what in found.problems]
     return problems + duplicates(scans) + check_folders(root, every)
 
 
@@ -392,29 +418,51 @@ def check_chapter(chapter: Chapter) -> list[str]:
         meant = "raises-exception" in cell.metadata.get("tags", [])
         if cell.execution_count is None:
             problems.append(f"{place}: code cell {number} was never run; {AGAIN}")
+        elif cell.execution_count != number:
+            problems.append(f"{place}: code cell {number} was run out of order; {AGAIN}")
         if raised and not meant:
             problems.append(f"{place}: code cell {number} stores an error: {raised[0]}")
-    for number, cell in enumerate(code_cells(want), start=1):
-        if cell.source.rstrip().endswith(";"):
-            line = line_of(chapter.text, cell.source)
-            problems.append(
-                f"{chapter.place(chapter.text, line)}: code cell {number} ends with `;`, "
-                "which hides its output from the comparison: remove it"
-            )
+    for cell in code_cells(want):
+        line = line_of(chapter.text, cell.source)
+        problems += [f"{chapter.place(chapter.text, line)}: {fault}" for fault in faults(cell)]
     return problems
+
+
+def faults(cell: NotebookNode) -> list[str]:
+    """What a code cell may not have, in words."""
+    found = []
+    if cell.source.rstrip().endswith(";"):
+        found.append("the cell ends with `;`, which hides its output: remove it")
+    tags = {t for t in cell.metadata.get("tags", []) if not t.startswith("exercise-")}
+    if tags - TAGS:
+        found.append(f"the tag {min(tags - TAGS)} is not one of {', '.join(sorted(TAGS))}")
+    try:
+        ast.parse(cell.source)
+    except SyntaxError:
+        found.append("the cell is not plain Python: a magic would hide what it imports")
+    return found
 
 
 def first_difference(want: NotebookNode, have: NotebookNode) -> list[str]:
     """The first cell at which text and notebook part, in words; empty if none."""
     for number, (a, b) in enumerate(zip(want.cells, have.cells, strict=False), start=1):
-        same = (a.cell_type, a.source, a.metadata) == (b.cell_type, b.source, b.metadata)
-        if not same or a.id != b.get("id"):
+        if typed(a) != typed(b):
             start = (a.source.strip().splitlines() or [""])[0][:60]
             return [f"drift: cell {number} is not what the text says ({start!r})"]
     if len(want.cells) != len(have.cells):
         return [f"drift: {len(have.cells)} cells, but the text has {len(want.cells)}"]
-    kept = {k: v for k, v in have.metadata.items() if k not in ("made_by", "widgets")}
+    shows_widgets = any(
+        WIDGET_VIEW in output.get("data", {}) for c in code_cells(have) for output in c.outputs
+    )
+    kept = {k: v for k, v in have.metadata.items() if k != "made_by"}
+    if shows_widgets:
+        kept.pop("widgets", None)
     return [] if kept == {"kernelspec": KERNEL} else ["drift: the notebook's metadata"]
+
+
+def typed(cell: NotebookNode) -> dict[str, object]:
+    """All of a cell but what running it adds."""
+    return {k: v for k, v in cell.items() if k not in ("outputs", "execution_count")}
 
 
 def check_folders(root: Path, every: list[Chapter]) -> list[str]:
@@ -431,7 +479,16 @@ def check_folders(root: Path, every: list[Chapter]) -> list[str]:
         "restore the text, or delete the notebook"
         for name in sorted(made - names)
     ]
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    problems += [
+        f"{p.relative_to(root).as_posix()}: only notebooks belong here: code beside them "
+        "would be imported in place of the companion; move it out"
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and p.suffix != ".ipynb"
+    ]
+    try:
+        toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        return [*problems, f"_toc.yml: not YAML: {' '.join(str(error).split())}"]
     listed = set(toc_files(toc))
     problems += [
         f"book/text/{name}.md: not in _toc.yml, so no reader would find it: add it"

@@ -28,7 +28,11 @@ def total(reports: list[Path]) -> tuple[int, int, int]:
     return passed, failed, skipped
 
 
-if __name__ == "__main__":
-    passed, failed, skipped = total([Path(name) for name in sys.argv[1:]])
+def main(arguments: list[str]) -> int:
+    passed, failed, skipped = total([Path(name) for name in arguments])
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
-    sys.exit(1 if failed or not passed else 0)
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
