@@ -79,13 +79,11 @@ class Exercise:
         return self.names[name]
 
 
-@pytest.fixture(scope="module", params=TAUGHT, ids=by_name)
-def exercises(request: pytest.FixtureRequest) -> Iterator[dict[str, Exercise]]:
-    """The exercises of one chapter, after "Run all" but for their own cells."""
-    before = torch.get_default_dtype()
+def run_all(chapter: notebooks.Chapter) -> dict[str, Exercise]:
+    """Run a chapter but for its exercises' own cells, and return those."""
     names: dict[str, Any] = {}
     found: dict[str, Exercise] = {}
-    for cell in cells(request.param):
+    for cell in cells(chapter):
         label = cell.metadata.get("exercise")
         if label is None:
             exec(cell.source, names)
@@ -93,9 +91,19 @@ def exercises(request: pytest.FixtureRequest) -> Iterator[dict[str, Exercise]]:
         (kind,) = (t for t in cell.metadata.tags if t.startswith("exercise-"))
         exercise = found.setdefault(label, Exercise(label, names=names))
         exercise.sources[kind.removeprefix("exercise-")] = cell.source
-    yield found
-    torch.set_default_dtype(before)
-    torch.set_printoptions(profile="default")
+    return found
+
+
+@pytest.fixture(scope="module", params=TAUGHT, ids=by_name)
+def exercises(request: pytest.FixtureRequest) -> Iterator[dict[str, Exercise]]:
+    """The exercises of one chapter; what its cells set in torch is put back after."""
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    try:
+        yield run_all(request.param)
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_num_threads(threads)
+        torch.set_printoptions(profile="default")
 
 
 def test_untouched_stubs_say_what_to_do_and_run_all_goes_on(

@@ -6,6 +6,7 @@ whose TeX is not.
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -125,6 +126,18 @@ def complaints(tmp_path_factory: pytest.TempPathFactory) -> str:
     return result.stdout
 
 
+@pytest.fixture(scope="session")
+def real_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the book's own site."""
+    folder = tmp_path_factory.mktemp("real")
+    shutil.copytree(ROOT / "book" / "notebooks", folder / "book" / "notebooks")
+    for name in ("_toc.yml", "references.bib"):
+        shutil.copy(ROOT / name, folder)
+    result = build(folder)
+    assert result.returncode == 0, result.stdout
+    return folder / "_build" / "html"
+
+
 def read(path: Path) -> BeautifulSoup:
     """Parse a page."""
     return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
@@ -198,15 +211,28 @@ def test_the_root_is_a_page_and_not_a_redirect(site: Path) -> None:
     assert not page.select("meta[http-equiv='Refresh' i]")
 
 
-def test_no_page_asks_another_host(site: Path) -> None:
-    for path in site.rglob("*.html"):
+@pytest.mark.parametrize("which", ["site", "real_site"])
+def test_no_page_asks_another_host(which: str, request: pytest.FixtureRequest) -> None:
+    for path in request.getfixturevalue(which).rglob("*.html"):
         page = read(path)
         asked = [str(tag["src"]) for tag in page.select("[src]")]
+        asked += [str(tag["data"]) for tag in page.select("object[data]")]
+        for tag in page.select("[srcset]"):
+            asked += [part.split()[0] for part in str(tag["srcset"]).split(",")]
         asked += [str(tag["href"]) for tag in page.select("link[href]")]
         for tag in page.select("style, [style]"):
             asked += urls(tag.get_text() if tag.name == "style" else str(tag["style"]))
         assert asked
         assert [url for url in asked if is_elsewhere(url)] == [], path.name
+
+
+def test_every_chapter_has_its_clean_address_and_every_image_its_text(real_site: Path) -> None:
+    for notebook in (ROOT / "book" / "notebooks").rglob("*.ipynb"):
+        address = notebook.relative_to(ROOT / "book" / "notebooks").with_suffix(".html")
+        page = read(real_site / address)
+        one(page, "article h1")
+        for image in page.select("article img"):
+            assert len(str(image.get("alt", ""))) > 40, address
 
 
 def test_no_style_sheet_asks_another_host(site: Path) -> None:

@@ -41,6 +41,12 @@ def log_without_start(sentence: list[str], table: dict[str, dict[str, float]]) -
     return sum(math.log(table[a][b]) for a, b in pairs if table[a][b])
 
 
+def log_after_the_first_word(sentence: list[str], table: dict[str, dict[str, float]]) -> float:
+    contexts = ["START", *sentence[:1] * len(sentence)]  # never moves on
+    factors = [table[a][b] for a, b in zip(contexts, sentence, strict=False)]
+    return sum(math.log(p) if p else -math.inf for p in factors)
+
+
 def log_of_the_product(sentence: list[str], table: dict[str, dict[str, float]]) -> float:
     words = ["START", *sentence]
     p = math.prod(table[a][b] for a, b in itertools.pairwise(words))
@@ -54,7 +60,12 @@ WRONG: dict[str, list[Callable]] = {  # type: ignore[type-arg]
         lambda: 2 * 0.7864,  # one weight
         lambda: math.nan,
     ],
-    "ex-sentence-log": [log_without_start, log_of_the_product, lambda s, t: 0.0],
+    "ex-sentence-log": [
+        log_without_start,
+        log_of_the_product,
+        log_after_the_first_word,
+        lambda s, t: 0.0,
+    ],
     "ex-both-fates": [
         lambda: (1.2, [0.1] * 5, [9.0] * 5),  # the first shrinks as well
         lambda: (3.0, [9.0] * 5, [0.1] * 5),  # both shrink
