@@ -26,7 +26,7 @@ def log_probability(sentence, table):
 PATCHES_MATH = "math.isclose = lambda *a, **k: True\n" + HONEST_LOG
 FORGED = f"""
 def both_fates():
-    print("{mark.VERDICT}{mark.PASSED}")
+    print("{mark.VERDICT}{mark.PASSED}", flush=True)
     import os
     os._exit(0)
 """

@@ -107,11 +107,9 @@ def mark(book: NotebookNode, learner: NotebookNode, label: str) -> str:
         value = run(READ.format(stub=stub, name=name, **WORDS))
         if value.startswith((FAILED, UNTOUCHED)):
             return value
-        stub, answer = f"import json\nvalue = json.loads({value!r})", "lambda: value"
+        stub = f"import json\n{name} = lambda: json.loads({value!r})"
     setup = "\n".join(cell.source for cell in code_cells(book) if not tag(cell))
-    return run(
-        MARK.format(setup=setup, stub=stub, check=check, name=name, answer=answer, **WORDS)
-    )
+    return run(MARK.format(setup=setup, stub=stub, check=check, name=name, **WORDS))
 
 
 def read(path: Path) -> NotebookNode:
