@@ -59,7 +59,7 @@ help:
 $(READY):
 	@test -n "$(PYTHON)" || { echo "Two Chain Rules needs Python 3.11 or newer, and found none. Install one, or name it: make PYTHON=/path/to/python3.12"; exit 1; }
 	@"$(PYTHON)" -c "$(NEW_ENOUGH)" || { echo "Two Chain Rules needs Python 3.11 or newer; $(PYTHON) is older, or does not run. Name another: make PYTHON=/path/to/python3.12"; exit 1; }
-	@echo "Setting up $(VENV) with $(PYTHON): about 180 packages, 0.5 GB to download, 1.7 GB on disk, two minutes or so. Once."
+	@echo "Setting up $(VENV) with $(PYTHON): about 180 packages, 0.4 GB to download, 1.6 GB on disk, one or two minutes. Once."
 	@"$(PYTHON)" -m venv "$(VENV)" || { echo "python -m venv failed. On Debian or Ubuntu: apt install python3-venv"; exit 1; }
 	@torch=$$(grep '^torch==' requirements.txt); \
 	 echo "1/3 $$torch, the CPU build from $(TORCH_INDEX) if it can be reached"; \
