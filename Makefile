@@ -81,7 +81,7 @@ book: $(READY)
 	@$(PY) -W ignore -c "from jupyter_book.cli.main import main; main()" build $(PAGES) \
 	  --config "$(CURDIR)/_config.yml" --toc "$(CURDIR)/_toc.yml" --path-output . \
 	  -W -n --keep-going --quiet > _build/book.log 2>&1 && test -f $(SITE)/index.html \
-	  || { cat _build/book.log; exit 1; }
+	  || { cat _build/book.log; rm -rf $(SITE); exit 1; }
 	@echo "The site is in $(SITE): open $(SITE)/index.html, or type: make serve"
 
 # Three runs, and their sum as the last line.  All of them run, even if one fails.

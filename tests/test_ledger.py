@@ -38,6 +38,12 @@ def test_nan(check):
 def test_itself(check):
     check(one, one, route="r")
 
+@pytest.mark.xfail
+@pytest.mark.equation("eq-expected")
+def test_expected_failure(check):
+    check(one, one.clone(), route="r")
+    check(-one, one, route="r")
+
 @pytest.mark.equation("eq-a")
 def test_float32(check):
     check(one.float(), one.float(), route="r")
@@ -112,7 +118,7 @@ def test_what_must_fail_fails_once_and_says_why(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_cases_and_errors_are_merged_across_workers(tmp_path: Path, workers: str) -> None:
-    chosen = "right or other_route or new"
+    chosen = "right or other_route or new or expected"
     done = run(tmp_path, "-n", workers, "--measure", "made.json", "-k", chosen)
     assert done.returncode == 0, done.stdout
     made = json.loads((tmp_path / "made.json").read_text(encoding="utf-8"))
@@ -222,13 +228,15 @@ def test_the_total_counts_every_report_and_a_missing_one_as_a_failure(
     for name, suite in {
         "a": 'tests="9" failures="1" errors="2" skipped="3"',
         "b": 'tests="4" failures="0" errors="0" skipped="0"',
+        "c": 'tests="2" failures="0" errors="0" skipped="1"',
     }.items():
         text = f"<testsuites><testsuite {suite}></testsuite></testsuites>"
         (tmp_path / name).write_text(text, encoding="utf-8")
-    a, b, none = (str(tmp_path / name) for name in ("a", "b", "none"))
+    a, b, c, none = (str(tmp_path / name) for name in ("a", "b", "c", "none"))
     for reports, line, status in [
         ([a, b], "7 passed, 3 failed, 3 skipped", 1),
         ([b], "4 passed, 0 failed", 0),
+        ([c], "1 passed, 0 failed, 1 skipped", 1),
         ([b, none], "4 passed, 1 failed", 1),
         ([], "0 passed, 0 failed", 1),
     ]:

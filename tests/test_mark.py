@@ -81,6 +81,7 @@ def test_a_learner_gets_the_verdicts_that_the_answers_deserve(
     got = [rows[name][label] for label in STUBS]
     for verdict, start in zip(got, LEARNERS[name][1], strict=True):
         assert verdict.startswith(start)
+        assert verdict.isprintable()
 
 
 def test_one_learners_code_does_not_reach_anothers_mark(tmp_path: Path) -> None:
@@ -116,6 +117,22 @@ def test_a_right_answer_to_an_open_exercise_passes_as_data() -> None:
         if mark.tag(cell) == "stub" and cell.metadata.exercise == "ex-both-fates":
             cell.source = f"def both_fates():\n    return {answer!r}"
     assert mark.mark(nbformat.read(BOOK, as_version=4), book, "ex-both-fates") == "passed"
+
+
+def test_a_module_left_in_the_folder_is_not_imported() -> None:
+    planted = "open('torch.py', 'w').write('')\nimport torch\nprint('torch' in torch.__name__, "
+    planted += f"'\\n{mark.VERDICT}', hasattr(torch, 'Tensor'), sep='')"
+    assert mark.run(planted) == "True"
+    assert not (ROOT / "torch.py").exists()
+
+
+def test_an_answer_that_changes_the_companion_ends_the_marking(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stamps = iter(["before", "after"])
+    monkeypatch.setattr(mark, "companion_stamp", lambda: next(stamps))
+    with pytest.raises(mark.BookError, match="no mark of this run counts"):
+        mark.run("pass")
 
 
 def test_an_endless_answer_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -217,6 +217,8 @@ def test_no_page_asks_another_host(which: str, request: pytest.FixtureRequest) -
         page = read(path)
         asked = [str(tag["src"]) for tag in page.select("[src]")]
         asked += [str(tag["data"]) for tag in page.select("object[data]")]
+        asked += [str(tag["poster"]) for tag in page.select("[poster]")]
+        asked += [str(tag["href"]) for tag in page.select("image[href]")]
         for tag in page.select("[srcset]"):
             asked += [part.split()[0] for part in str(tag["srcset"]).split(",")]
         asked += [str(tag["href"]) for tag in page.select("link[href]")]

@@ -53,7 +53,7 @@ def tables(root: Path) -> str:
             found = f"{entry['largest_error']:.0e}" if entry["largest_error"] else "0"
             row = f"| {{eq}}`{label}` {name} | {route} | {entry['cases']} "
             allowed = f"{entry['rtol']:.0e}"
-            allowed += f" or {entry['atol']:.0e}" if entry["atol"] else ""
+            allowed += f" + {entry['atol']:.0e}" if entry["atol"] else ""
             row += f"| {allowed} | {found} |\n"
             parts[chapter] = parts.get(chapter, HEADER) + row
     return "\n".join(f"In {{doc}}`/{name}`:\n\n{rows}" for name, rows in parts.items())

@@ -4,9 +4,10 @@ python tools/mark.py CHAPTER NOTEBOOK.ipynb ... [--csv]
 
 CHAPTER is the book's own (such as two_products).  From a learner's notebook only the
 answers are taken, from the cells tagged exercise-stub; everything else, the checks
-above all, comes from the book.  Every answer is marked in a process of its own, so no
-learner's code can reach another's mark.  The answer to an open exercise is read as data
-in one process and checked in another: its code is gone before the check begins.
+above all, comes from the book.  Every answer is marked in a process and a folder of its
+own.  The answer to an open exercise is read as data in one process and checked in
+another.  Learners' code still has the rights of whoever types this: a run that changes
+the companion itself is detected, and ends the marking.
 """
 
 import argparse
@@ -15,12 +16,13 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from notebooks import NO_NOTEBOOK, ROOT, BookError, chapters, code_cells, select
+from notebooks import NO_NOTEBOOK, ROOT, BookError, chapters, code_cells, digest, select
 
 SECONDS = 120
 PASSED, FAILED, UNTOUCHED, MISSING = "passed", "FAILED", "not attempted", "no answer cell"
@@ -45,16 +47,11 @@ else:
 # The reading process: it turns the answer to an open exercise into data.
 READ = """\
 import json
-import math
-
-import torch
-
-from companion import exercises
-
+{setup}
 {stub}
 try:
-    parts = [part.tolist() if hasattr(part, "tolist") else part for part in {name}()]
-    print("\\n{verdict}" + json.dumps(parts))
+    plain = json.dumps({name}(), default=lambda part: part.tolist())
+    print("\\n{verdict}" + plain)
 except exercises.NotAttempted:
     print("\\n{verdict}{untouched}")
 """
@@ -76,22 +73,35 @@ def by_exercise(nb: NotebookNode, kind: str) -> dict[str, str]:
     }
 
 
+def companion_stamp() -> str:
+    sources = sorted((ROOT / "companion").rglob("*.py"))
+    return digest(*(path.read_text(encoding="utf-8") for path in sources))
+
+
 def run(code: str) -> str:
-    """The verdict that some code printed last, run in a process of its own."""
-    try:
-        done = subprocess.run(
-            [sys.executable, "-X", "utf8", "-c", code],
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=SECONDS,
-            check=False,
+    """The verdict that some code printed last, run in a process and a folder of its own."""
+    before = companion_stamp()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = subprocess.run(
+                [sys.executable, "-I", "-X", "utf8", "-c", code],  # -I: no modules from here
+                cwd=folder,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"{FAILED} it took longer than {SECONDS} s"
+    if companion_stamp() != before:
+        raise BookError(
+            "an answer has changed companion/ on this machine: no mark of this run counts. "
+            "Restore it with git, and look at the notebooks one by one"
         )
-    except subprocess.TimeoutExpired:
-        return f"{FAILED} it took longer than {SECONDS} s"
     last = [line for line in done.stdout.splitlines() if line.startswith(VERDICT)]
     if last and done.returncode == 0:
-        return last[-1].removeprefix(VERDICT)
+        return "".join(c for c in last[-1].removeprefix(VERDICT) if c.isprintable())
     lines = done.stderr.strip().splitlines() or ["it ended without a verdict"]
     return f"{FAILED} {lines[-1][:200]}"
 
@@ -103,12 +113,12 @@ def mark(book: NotebookNode, learner: NotebookNode, label: str) -> str:
         return MISSING
     check = by_exercise(book, "check")[label]
     (name,) = re.findall(r"^def check_(\w+)\(", check, flags=re.MULTILINE)
+    setup = "\n".join(cell.source for cell in code_cells(book) if not tag(cell))
     if label not in by_exercise(book, "solution"):  # an open one: its answer is data
-        value = run(READ.format(stub=stub, name=name, **WORDS))
+        value = run(READ.format(setup=setup, stub=stub, name=name, **WORDS))
         if value.startswith((FAILED, UNTOUCHED)):
             return value
         stub = f"import json\n{name} = lambda: json.loads({value!r})"
-    setup = "\n".join(cell.source for cell in code_cells(book) if not tag(cell))
     return run(MARK.format(setup=setup, stub=stub, check=check, name=name, **WORDS))
 
 

@@ -124,8 +124,7 @@ def cells_stamp(nb: NotebookNode) -> str:
 
 def hand_edit(nb: NotebookNode) -> bool:
     """Whether the cells are no longer those that this tool wrote."""
-    made_by = nb.metadata.get("made_by", {})
-    return "text" in made_by and made_by["text"] != cells_stamp(nb)
+    return nb.metadata.get("made_by", {}).get("text") != cells_stamp(nb)
 
 
 # ------------------------------------------------- which code made the outputs
@@ -290,7 +289,7 @@ def keep_outputs(chapter: Chapter, nb: NotebookNode) -> bool:
         return False
     for new, before in pairs:
         new.outputs, new.execution_count = before.outputs, before.execution_count
-    if "widgets" in old.metadata:
+    if "widgets" in old.metadata and shows_widgets(old):
         nb.metadata["widgets"] = old.metadata["widgets"]
     return True
 
@@ -451,13 +450,14 @@ def first_difference(want: NotebookNode, have: NotebookNode) -> list[str]:
             return [f"drift: cell {number} is not what the text says ({start!r})"]
     if len(want.cells) != len(have.cells):
         return [f"drift: {len(have.cells)} cells, but the text has {len(want.cells)}"]
-    shows_widgets = any(
-        WIDGET_VIEW in output.get("data", {}) for c in code_cells(have) for output in c.outputs
-    )
     kept = {k: v for k, v in have.metadata.items() if k != "made_by"}
-    if shows_widgets:
+    if shows_widgets(have):
         kept.pop("widgets", None)
     return [] if kept == {"kernelspec": KERNEL} else ["drift: the notebook's metadata"]
+
+
+def shows_widgets(nb: NotebookNode) -> bool:
+    return any(WIDGET_VIEW in o.get("data", {}) for c in code_cells(nb) for o in c.outputs)
 
 
 def typed(cell: NotebookNode) -> dict[str, object]:
