@@ -93,12 +93,14 @@ def run(code: str) -> str:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return f"{FAILED} it took longer than {SECONDS} s"
+            done = None  # told below, once the companion is known to be whole
     if companion_stamp() != before:
         raise BookError(
             "an answer has changed companion/ on this machine: no mark of this run counts. "
             "Restore it with git, and look at the notebooks one by one"
         )
+    if done is None:
+        return f"{FAILED} it took longer than {SECONDS} s"
     last = [line for line in done.stdout.splitlines() if line.startswith(VERDICT)]
     if last and done.returncode == 0:
         return "".join(c for c in last[-1].removeprefix(VERDICT) if c.isprintable())
